@@ -31,7 +31,11 @@ BAD_INPUT: list[tuple[dict[str, str], str | None, str]] = [
     ({"url": URL, "id": "x" * 256}, "id", "must have 1 to 255 characters"),
     ({"url": URL, "headers": "A B: c"}, "headers", "not a valid header name"),
     ({"url": URL, "headers": "A: c\nA: d"}, "headers", "must not give A twice"),
-    ({"url": URL, "headers": "Authorization: [redacted]"}, "headers", "give the value itself"),
+    (
+        {"url": URL, "headers": "Authorization: [redacted]"},
+        "headers",
+        "lacks the value of Authorization: enter it again",
+    ),
     ({"url": URL, "payload": "[" * 100 + "]" * 100}, "payload", "nested deeper"),
     ({"url": URL, "payload": f'"{"x" * 300_000}"'}, "payload", "must be at most"),
     ({"url": URL, "kind": "mail"}, "kind", "must be http, nats or bus"),
@@ -163,8 +167,9 @@ async def test_local_times_that_clocks_skip_or_repeat_are_told(
 
 async def test_kinds_that_are_not_configured_say_why(web: WebClient) -> None:
     words = words_of(await web.get("/ui/create"))
-    assert "NATS message is not available here: it needs a NATS server" in words
-    assert "Bus event is not available here: it needs a broker" in words
+    assert "NATS and the bus are not set up here" in words
+    assert "NATS message: it needs a NATS server" in words
+    assert "Bus event: it needs a broker" in words
 
 
 async def test_messages_and_events_are_created_where_they_can_be_sent(
@@ -205,7 +210,15 @@ async def test_a_timer_is_duplicated_without_its_secrets(
     assert (await api.post("/api/v1/timers", json=body)).is_success
     page = await web.get("/ui/create?from=default/first%2Fone")
     assert "s3cret" not in page.text
-    assert "without its secrets: type them again" in words_of(page)
+    assert "without its secrets: enter them again" in words_of(page)
+    assert "lacks the value of X-Key: enter it again, since secrets are not copied" in words_of(
+        page
+    )
+    assert "X-Key: \n" in page.text
+    again = {"url": "https://user:[redacted]@example.com/x", "headers": "X-Key: [redacted]"}
+    refused = (await web.check(**again))["errors"]
+    assert "secrets are not copied" in (refused.get("headers") or refused["url"])
+    assert "secrets=true" not in str(refused)
     assert "X-Tag: seen" in page.text
     assert "&lt;b&gt;" in page.text
     assert 'value="2040-01-01T00:00:00"' in page.text

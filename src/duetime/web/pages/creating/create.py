@@ -43,9 +43,9 @@ WRONG = "Not yet: look at what is marked in the form."
 QUICK_DELAYS = ("10 s", "1 min", "15 min", "1 h")
 
 _KINDS = (
-    ("http", "HTTP request", HttpCallback(url="http://example.com/")),
-    ("nats", "NATS message", NatsCallback(topic="a")),
-    ("bus", "Bus event", BusCallback()),
+    ("http", "HTTP request", "HTTP", HttpCallback(url="http://example.com/")),
+    ("nats", "NATS message", "NATS", NatsCallback(topic="a")),
+    ("bus", "Bus event", "the bus", BusCallback()),
 )
 
 
@@ -54,6 +54,7 @@ class Kind(Struct, frozen=True):
 
     name: str
     label: str
+    short: str
     problem: str | None
 
 
@@ -211,9 +212,9 @@ class CreatePage:
 
     def _kinds(self) -> list[Kind]:
         kinds = []
-        for name, label, callback in _KINDS:
+        for name, label, short, callback in _KINDS:
             problem = self._trials.why_unavailable(callback)
-            kinds.append(Kind(name, label, problem and problem.removeprefix(f"'{name}' ")))
+            kinds.append(Kind(name, label, short, problem and problem.removeprefix(f"'{name}' ")))
         return kinds
 
 

@@ -19,7 +19,7 @@ from duetime.domain.callback import (
 from duetime.domain.errors import DuetimeError, InvalidInput
 from duetime.domain.instants import Delay, Instant, datetime_of, format_duration
 from duetime.domain.retry import RetryPolicy
-from duetime.domain.security.redaction import has_redacted, shown_callback
+from duetime.domain.security.redaction import REDACTED, has_redacted, is_secret, shown_callback
 from duetime.domain.timer import Timer
 from duetime.service.create_requests import NewTimer
 from duetime.service.validation import check_retry_policy
@@ -60,6 +60,8 @@ POLICY_FIELDS = tuple(DEFAULTS)[-5:]
 MISSING = "is missing"
 WHOLE = "form"
 """The place for problems that belong to no field."""
+
+NOT_COPIED = "enter it again, since secrets are not copied"
 
 _PLACEHOLDER = Delay(60_000)
 _FIELDS = {"execute_at": "at", "execute_in": "in", "callback.type": "kind"}
@@ -116,6 +118,8 @@ class TimerForm:
         field, _, part = field.removeprefix("retry_policy.").partition(".")
         words = problem_in_words(error)
         problem = f"{part} {words}" if part else words
+        if REDACTED in error.problem:
+            problem = f"lacks the value of {part or 'the password'}: {NOT_COPIED}"
         if field in DEFAULTS:
             self.problems.setdefault(field, problem)
         else:
@@ -228,6 +232,8 @@ class TimerForm:
                 raise InvalidInput("headers", problem)
             if name.strip() in headers:
                 raise InvalidInput("headers", f"must not give {name.strip()} twice")
+            if is_secret(name.strip()) and not value.strip():
+                raise InvalidInput("headers", f"lacks the value of {name.strip()}: {NOT_COPIED}")
             headers[name.strip()] = value.strip()
         return headers or None
 
@@ -283,7 +289,8 @@ def fields_of(timer: Timer, policy: RetryPolicy, now: Instant) -> tuple[dict[str
         case BusCallback():
             return fields | {"kind": "bus"}, False
     headers = callback.headers or {}
-    fields["headers"] = "\n".join(f"{name}: {value}" for name, value in headers.items())
+    values = ("" if value == REDACTED else value for value in headers.values())
+    fields["headers"] = "\n".join(map("{}: {}".format, headers, values))
     return fields, has_redacted(callback)
 
 
