@@ -69,6 +69,17 @@ async def test_a_key_is_created_used_and_revoked(
     await other.context.close()
 
 
+async def test_a_double_click_and_a_reload_make_one_key(server: ServerProcess, page: Page) -> None:
+    await page.goto(f"{server.url}/ui/keys/new")
+    await page.get_by_label("Name", exact=True).fill("once")
+    await page.get_by_role("button", name="Create the key").dblclick()
+    await expect(page.get_by_role("heading", name="The key “once” was created")).to_be_visible()
+    await page.reload()
+    await expect(page.get_by_text("This key was created before")).to_be_visible()
+    await page.goto(f"{server.url}/ui/keys")
+    await expect(page.get_by_role("link", name="once", exact=True)).to_have_count(1)
+
+
 async def test_a_key_is_selected_where_the_browser_copies_nothing(
     server: ServerProcess, page: Page
 ) -> None:

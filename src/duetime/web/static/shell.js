@@ -75,10 +75,19 @@ for (const button of document.querySelectorAll("[data-switch]")) {
 showTimes();
 setInterval(showTimes, 1000);
 
+/** A double click sends a form once: the second answer would hide the first one.
+ * @param {HTMLFormElement} form @param {Event} event */
+function sendOnce(form, event) {
+  if (form.getAttribute("method") !== "post" || event.defaultPrevented) return;
+  if (form.dataset.sent) event.preventDefault();
+  form.dataset.sent = "yes";
+  setTimeout(() => delete form.dataset.sent, 1000);
+}
+
 document.addEventListener("submit", (event) => {
   const form = /** @type {HTMLFormElement} */ (event.target), words = form.dataset.confirm;
   const dialog = /** @type {HTMLDialogElement | null} */ (document.getElementById("confirm"));
-  if (!words || !dialog || form.dataset.confirmed) return;
+  if (!words || !dialog || form.dataset.confirmed) return sendOnce(form, event);
   event.preventDefault();
   const title = dialog.querySelector("h2"), yes = dialog.querySelector("[data-yes]");
   if (title) title.textContent = words;

@@ -47,6 +47,23 @@ async def test_a_key_is_shown_once_and_works(
     assert secret not in "".join(capsys.readouterr())
 
 
+async def test_a_page_that_is_loaded_again_makes_no_second_key(
+    bench: AdminBench, admin: Browser
+) -> None:
+    page = (await admin.get(NEW)).content.decode()
+    found = re.search(r'name="once" value="(\w+)"', page)
+    assert found is not None
+    refused = await create(admin, name="", once=found[1])
+    assert refused.status == 400, "a form that made nothing may be sent again"
+    first = await create(admin, once=found[1])
+    id = key_in(first).split("_")[1]
+    again = await create(admin, once=found[1])
+    assert location(again) == f"{KEYS}/{id}"
+    assert "This key was created before" in words_of(await admin.get(f"{KEYS}/{id}"))
+    assert len((await bench.request("GET", "/api/v1/keys")).json["keys"]) == 1
+    assert (await bench.last("key.create")).details == "repeat"
+
+
 async def test_the_key_is_as_the_form_says(bench: AdminBench, admin: Browser) -> None:
     reply = await create(
         admin,

@@ -49,6 +49,14 @@ async def test_a_secret_is_shown_once(bench: AdminBench, admin: Browser) -> None
     assert text not in str([*await bench.audit_log.entries(AuditQuery(limit=100))])
 
 
+async def test_a_page_that_is_loaded_again_makes_no_second_secret(admin: Browser) -> None:
+    assert (await create(admin, type="hmac", once="a")).status == 200
+    assert location(await create(admin, type="hmac", once="a")) == BILLING
+    page = words_of(await admin.get(BILLING))
+    assert "This secret was created before" in page
+    assert "1 of " in page
+
+
 async def test_a_public_key_can_be_read_at_any_time(admin: Browser) -> None:
     reply = await create(admin, type="ed25519")
     (public,) = set(_PUBLIC.findall(reply.content.decode()))

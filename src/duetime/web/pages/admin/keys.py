@@ -1,6 +1,7 @@
 """The pages of API keys: the list, each of them, and the form for a new one."""
 
 from functools import partial
+from secrets import token_hex
 
 from msgspec import UNSET, Struct
 
@@ -16,12 +17,18 @@ from duetime.service.security.keys import ALL_NAMESPACES, IssuedKey, ListedKey, 
 from duetime.web.endpoint import WebEndpoint, action, page
 from duetime.web.forms.due import read_due, read_duration_ms
 from duetime.web.forms.numbers import read_number, read_whole_number
+from duetime.web.forms.once import SentForms
 from duetime.web.rendering.view import Redirect, View
 from duetime.web.request import Fields, Request
 
 PATH = "/ui/keys"
 NEW = "/ui/keys/new"
 _ONE = "/ui/keys/{key_id}"
+
+_CREATED_BEFORE = (
+    "This key was created before, and no second one was made. Its text was shown once: if nobody "
+    "has it, rotate or revoke the key."
+)
 
 SHOWN = 200
 """Keys on the list, the newest ones that match."""
@@ -45,6 +52,7 @@ class KeysPage:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._keys = services.keys
+        self._forms = SentForms()
 
     def endpoints(self) -> tuple[WebEndpoint, ...]:
         read = partial(page, role=Role.ADMIN, for_all_namespaces=True)
@@ -81,16 +89,20 @@ class KeysPage:
     async def ask(self, request: Request) -> View:
         return _new_view(request)
 
-    async def create(self, request: Request) -> View:
-        try:
-            new = _new_key(request.form, request.now)
-            roles = [role.value for role in new.roles]
-            request.caller.note(key_details(roles, new.namespaces))
-            issued = await self._keys.create(new)
-        except (InvalidInput, TooManyKeys) as error:
-            return _new_view(request, error)
-        request.caller.target = issued.key.id
-        return _issued_view(issued, "created")
+    async def create(self, request: Request) -> View | Redirect:
+        with self._forms.sent(request) as form:
+            if form.is_repeat:
+                request.caller.note({"repeat": True})
+                return Redirect(f"{PATH}/{form.made}" if form.made else PATH, _CREATED_BEFORE)
+            try:
+                new = _new_key(request.form, request.now)
+                roles = [role.value for role in new.roles]
+                request.caller.note(key_details(roles, new.namespaces))
+                issued = await self._keys.create(new)
+            except (InvalidInput, TooManyKeys) as error:
+                return _new_view(request, error)
+            request.caller.target = form.made = issued.key.id
+            return _issued_view(issued, "created")
 
     async def show(self, request: Request) -> View:
         return _key_view(request, await self._existing(request))
@@ -191,6 +203,7 @@ def _new_view(request: Request, error: InvalidInput | TooManyKeys | None = None)
         title="New key",
         values={
             "form": form,
+            "once": token_hex(16),
             "roles": form.all("roles") if is_sent else [Role.READ.value, Role.WRITE.value],
             "is_everywhere": form.get("everywhere") == "yes" if is_sent else True,
             "error": error if isinstance(error, InvalidInput) else None,

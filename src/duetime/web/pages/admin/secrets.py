@@ -1,6 +1,7 @@
 """The pages of the secrets that sign callbacks."""
 
 from functools import partial
+from secrets import token_hex
 from urllib.parse import quote
 
 from msgspec import UNSET, Struct
@@ -17,6 +18,7 @@ from duetime.domain.security.secret_text import format_public_key
 from duetime.service.security.webhook_secrets import ListedSecret
 from duetime.web.endpoint import WebEndpoint, action, page
 from duetime.web.forms.due import read_duration_ms
+from duetime.web.forms.once import SentForms
 from duetime.web.rendering.view import Redirect, View
 from duetime.web.request import Fields, Request
 
@@ -25,6 +27,11 @@ _ONE = "/ui/secrets/{namespace}"
 
 SHOWN = 200
 """Namespaces on the list."""
+
+_CREATED_BEFORE = (
+    "This secret was created before, and no second one was made. Its text was shown once: if "
+    "nobody has it, revoke the secret and create another."
+)
 
 DEFAULT_OVERLAP = "24h"
 
@@ -44,6 +51,7 @@ class ShownSecret(Struct, frozen=True):
 class SecretsPage:
     def __init__(self, services: Services) -> None:
         self._secrets = services.webhook_secrets
+        self._forms = SentForms()
 
     def endpoints(self) -> tuple[WebEndpoint, ...]:
         change = partial(action, role=Role.ADMIN)
@@ -77,19 +85,26 @@ class SecretsPage:
     async def show(self, request: Request) -> View:
         return await self._view(request, request.caller.reach(request.part("namespace")))
 
-    async def create(self, request: Request) -> View:
+    async def create(self, request: Request) -> View | Redirect:
         caller = request.caller
         namespace = caller.reach(request.part("namespace"))
-        try:
-            kind, overlap_ms = _new_secret(request.form)
-            body = NewSecretBody(
-                type=UNSET if kind is None else kind.value,
-                expire_others_after=UNSET if overlap_ms is None else format_duration(overlap_ms),
-            )
-            caller.note(given_members(body, "type", "expireOthersAfter"))
-            new = await self._secrets.create(namespace, kind, overlap_ms)
-        except (InvalidInput, TooManySecrets) as error:
-            return await self._view(request, namespace, error)
+        with self._forms.sent(request) as form:
+            if form.is_repeat:
+                caller.note({"repeat": True})
+                return Redirect(path_of(namespace), _CREATED_BEFORE)
+            try:
+                kind, overlap_ms = _new_secret(request.form)
+                body = NewSecretBody(
+                    type=UNSET if kind is None else kind.value,
+                    expire_others_after=(
+                        UNSET if overlap_ms is None else format_duration(overlap_ms)
+                    ),
+                )
+                caller.note(given_members(body, "type", "expireOthersAfter"))
+                new = await self._secrets.create(namespace, kind, overlap_ms)
+            except (InvalidInput, TooManySecrets) as error:
+                return await self._view(request, namespace, error)
+            form.made = new.listed.id
         caller.reach(namespace, new.listed.id)
         return View(
             template="pages/admin/issued_secret.html",
@@ -125,6 +140,7 @@ class SecretsPage:
                 "path": path_of(namespace),
                 "secrets": [_shown(each) for each in current],
                 "most": MAX_SECRETS,
+                "once": token_hex(16),
                 # As the others are, like the API.
                 "type": form.get("type") or (current[-1].kind if current else SecretKind.HMAC),
                 "is_rotation": form.get("others") == "expire",
