@@ -100,6 +100,10 @@ class KnownSigners:
         """The secrets of the namespace, expired ones too."""
         return self._secrets.get(namespace, ())
 
+    def namespaces(self) -> list[str]:
+        """Those that have secrets, expired ones too."""
+        return list(self._secrets)
+
     def public_key(self, secret: WebhookSecret) -> bytes | None:
         """The key that verifies the secret's signatures, if there is one."""
         if secret.kind is not SecretKind.ED25519:

@@ -1,7 +1,6 @@
 """Create, list, rotate and revoke the secrets that sign callbacks."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Iterable
 from secrets import token_bytes
 from uuid import uuid4
@@ -129,12 +128,15 @@ class WebhookSecrets:
         await self._check_namespace(namespace, may_be_deleting=True)
         return [self._listed(each) for each in await self._current(namespace)]
 
-    async def counts(self) -> Counter[str]:
-        """The number of secrets that sign now, by namespace. Raises `StoreUnavailable`."""
+    async def namespaces(self) -> list[str]:
+        """The namespaces that have secrets, expired ones too. Raises `StoreUnavailable`."""
         await self._watch.refresh()
+        return self._known.namespaces()
+
+    def count(self, namespace: str) -> int:
+        """The number of its secrets that sign now."""
         now = self._clock.now()
-        secrets = (*self._known.configured, *self._known.all_stored())
-        return Counter(each.namespace for each in secrets if is_current(each, now))
+        return sum(is_current(each, now) for each in self._known.all_secrets(namespace))
 
     async def revoke(self, namespace: str, id: str) -> None:
         """Let the secret sign no more. Raises `NoSuchNamespace`, `SecretNotFound` and

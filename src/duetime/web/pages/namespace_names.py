@@ -1,5 +1,6 @@
 """The namespaces that a form offers."""
 
+from bisect import insort
 from itertools import islice
 
 from duetime.domain.security.access import Access
@@ -17,3 +18,18 @@ def names_to_choose(namespaces: Namespaces, access: Access) -> list[str] | None:
     else:
         found = [name for name in access.namespaces if namespaces.known(name) is not None]
     return None if len(found) > LISTED_NAMESPACES else sorted(found)
+
+
+class FirstNames:
+    """The first of very many names, which come one by one in any order."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.names: list[str] = []
+        self.found = 0
+
+    def add(self, name: str) -> None:
+        self.found += 1
+        if len(self.names) < self._most or name < self.names[-1]:
+            insort(self.names, name)
+            del self.names[self._most :]

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from duetime.ports.security import AuditQuery
+from duetime.web.pages import namespace_names
+from duetime.web.pages.admin import secrets as secrets_page
 from tests.unit.api.asgi_client import Reply
 from tests.unit.web.admin.admin_bench import AdminBench, error_at, location, value_of, words_of
 from tests.unit.web.sessions.session_bench import Browser
@@ -150,6 +152,9 @@ async def test_the_list_counts_the_secrets_of_visible_namespaces(
     words = words_of(await admin.get(SECRETS))
     assert "billing 2" in words
     assert "payroll 1" in words
+    page = await admin.get(SECRETS)
+    assert b"<option>billing</option>" in page.content
+    assert b"<option>payroll</option>" in page.content
     assert location(await admin.get(f"{SECRETS}?namespace=a%2Fb")) == f"{SECRETS}/a%2Fb"
 
     lead = await bench.signed_in_with("admin", namespaces=["billing"])
@@ -182,3 +187,17 @@ async def test_a_form_of_another_site_is_refused(bench: AdminBench, admin: Brows
 async def test_a_namespace_that_is_gone_has_no_secrets(admin: Browser) -> None:
     assert (await admin.get(f"{SECRETS}/unheard-of")).status == 404
     assert (await admin.send_form(f"{SECRETS}/unheard-of", BILLING)).status == 404
+
+
+async def test_very_many_namespaces_are_not_listed(
+    bench: AdminBench, admin: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(secrets_page, "SHOWN", 2)
+    monkeypatch.setattr(namespace_names, "LISTED_NAMESPACES", 2)
+    for name in ("c", "a", "d", "b"):
+        await bench.put(name)
+        await admin.send_form(f"{SECRETS}/{name}", BILLING, type="hmac")
+    page = await admin.get(SECRETS)
+    assert re.findall(r'<tr data-key="(\w)">', page.content.decode()) == ["a", "b"]
+    assert "The first 2 of 4 namespaces with secrets." in words_of(page)
+    assert b'<input id="namespace" name="namespace" required' in page.content

@@ -19,6 +19,7 @@ from duetime.service.security.webhook_secrets import ListedSecret
 from duetime.web.endpoint import WebEndpoint, action, page
 from duetime.web.forms.due import read_duration_ms
 from duetime.web.forms.once import SentForms
+from duetime.web.pages.namespace_names import FirstNames, names_to_choose
 from duetime.web.rendering.view import Redirect, View
 from duetime.web.request import Fields, Request
 
@@ -50,6 +51,7 @@ class ShownSecret(Struct, frozen=True):
 
 class SecretsPage:
     def __init__(self, services: Services) -> None:
+        self._services = services
         self._secrets = services.webhook_secrets
         self._forms = SentForms()
 
@@ -68,17 +70,24 @@ class SecretsPage:
         asked_for = request.query.get("namespace")
         if asked_for is not None:
             return Redirect(path_of(asked_for))
-        counts = await self._secrets.counts()
-        visible = sorted(name for name in counts if request.access.sees(name))
+        first = FirstNames(SHOWN)
+
+        def look_at(name: str) -> None:
+            if request.access.sees(name) and self._secrets.count(name):
+                first.add(name)
+
+        # There may be very many.
+        await self._services.v1.turns.map(look_at, await self._secrets.namespaces())
         return View(
             template="pages/admin/secrets.html",
             title="Secrets",
             values={
                 "namespaces": [
-                    SigningNamespace(name, path_of(name), counts[name]) for name in visible[:SHOWN]
+                    SigningNamespace(name, path_of(name), self._secrets.count(name))
+                    for name in first.names
                 ],
-                "found": len(visible),
-                "own": sorted(request.access.namespaces or ()),
+                "found": first.found,
+                "names": names_to_choose(self._services.namespaces, request.access),
             },
         )
 
