@@ -116,6 +116,8 @@ async def test_bad_input_is_explained_beside_its_field(
     reply = await create(admin, **typed)
     assert reply.status == 400
     assert (error_at(reply, field) or "").startswith(error)
+    words = words_of(reply).partition("Skip to the content")[2]
+    assert words.index("Nothing was changed.") < words.rindex("New key"), "where messages are"
     assert value_of(reply, "name") == typed["name"]
     assert value_of(reply, "expires_at") == typed["expires_at"]
     assert not _KEY.search(reply.content.decode())
