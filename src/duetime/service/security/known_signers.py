@@ -101,7 +101,7 @@ class KnownSigners:
         return self._secrets.get(namespace, ())
 
     def namespaces(self) -> list[str]:
-        """Those that have secrets, expired ones too."""
+        """The namespaces that have secrets, expired ones too."""
         return list(self._secrets)
 
     def public_key(self, secret: WebhookSecret) -> bytes | None:
