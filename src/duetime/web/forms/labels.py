@@ -1,10 +1,9 @@
 """The names of fields in the forms of the UI. The service names them as its APIs do."""
 
 import re
+from collections.abc import Iterable
 
 from duetime.domain.errors import InvalidInput
-
-RETRIES = "retry_policy."
 
 LABELS = {
     "execute_at": "Due",
@@ -17,7 +16,7 @@ LABELS = {
     "expires_at": "Expires",
     "max_retries": "Retries",
     "initial_interval": "First wait",
-    "backoff_multiplier": "Each wait is longer by a factor of",
+    "backoff_multiplier": "Each wait grows by a factor of",
     "max_interval": "Longest wait",
     "max_retry_attempts_duration": "Give up after",
     "num_shards": "Shards",
@@ -45,3 +44,12 @@ def problem_in_words(error: InvalidInput) -> str:
 def in_words(error: InvalidInput) -> str:
     """The whole error."""
     return f"{label_of(error.field)} {problem_in_words(error)}"
+
+
+def sentences_of(errors: Iterable[InvalidInput]) -> dict[str, str]:
+    """The first problem of each field, as a sentence beside it."""
+    found: dict[str, str] = {}
+    for error in errors:
+        words = problem_in_words(error)
+        found.setdefault(error.field.partition("[")[0], f"{words[:1].upper()}{words[1:]}.")
+    return found

@@ -62,6 +62,13 @@ document.addEventListener("formdata", (event) => {
   if (typed.some((text) => /^\s*\d{4}-/.test(text))) data.set("zone", zone());
 });
 
+/** Name the zone of this browser at the switch of times. */
+function nameZone() {
+  const button = document.querySelector("[data-switch=times]");
+  button?.setAttribute("title", `Times are in ${zone()}`);
+}
+nameZone();
+
 for (const button of document.querySelectorAll("[data-switch]")) {
   button.addEventListener("click", () => {
     const { switch: name = "", choices = "" } = /** @type {HTMLElement} */ (button).dataset;
@@ -69,6 +76,7 @@ for (const button of document.querySelectorAll("[data-switch]")) {
     root.dataset[name] = next;
     document.cookie = `duetime_${name}=${next}; path=/ui; max-age=${YEAR_SECONDS}; samesite=strict`;
     showTimes();
+    nameZone();
     say(`${name}: ${next}`);
   });
 }

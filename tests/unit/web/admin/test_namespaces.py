@@ -210,6 +210,26 @@ async def test_a_name_that_does_not_work_is_refused(
     assert await bench.member("default", "retention") is None
 
 
+async def test_every_wrong_field_is_marked(bench: AdminBench, admin: Browser) -> None:
+    fields = {
+        "num_shards": "0",
+        "max_pending": "many",
+        "retention": "a while",
+        "slo": "fast",
+        "retry_policy.max_retries": "99999",
+        "retry_policy.initial_interval": "2 h",
+        "retry_policy.max_interval": "1 h",
+    }
+    reply = await admin.send_form(NEW, NEW, namespace="My Team!", **fields)
+    assert reply.status == 400
+    page = reply.content.decode()
+    marked = set(re.findall(r'<input id="([^"]+)"[^>]* aria-invalid="true"', page))
+    assert marked == {"namespace", *fields} - {"retry_policy.max_interval"}
+    assert re.findall(r'<input id="([^"]+)"[^>]* autofocus', page) == ["namespace"]
+    first_wait = error_at(reply, "retry_policy.initial_interval")
+    assert first_wait == "Must not be longer than “Longest wait”."
+
+
 @pytest.mark.parametrize("name", ["new", "a/b?c", "<i>ü", "delete", "x" * 255])
 async def test_every_name_has_its_page(bench: AdminBench, admin: Browser, name: str) -> None:
     await bench.store.add_namespace(Namespace(name, 16))
@@ -310,8 +330,10 @@ def test_a_retry_policy_in_words(policy: RetryPolicy, words: str) -> None:
 
 
 def test_a_form_without_changes_changes_nothing() -> None:
-    assert body_of(Fields()).retry_policy is UNSET
-    assert body_of(Fields([("retention", "7d"), ("before.retention", "7d")])).retention is UNSET
+    assert body_of(Fields())[0].retry_policy is UNSET
+    body, errors = body_of(Fields([("retention", "7d"), ("before.retention", "7d")]))
+    assert body.retention is UNSET
+    assert not errors
 
 
 async def test_numbers_come_from_the_census(bench: AdminBench, admin: Browser) -> None:

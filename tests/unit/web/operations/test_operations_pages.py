@@ -61,7 +61,7 @@ async def test_what_is_executing_is_waited_for_in_words(bench: OperationsBench) 
     id = (await start(bench, action="cancel", all=True)).json["id"]
     await step(bench)
     words = text_of(await bench.page(f"{OPERATIONS}/{id}"))
-    assert "All timers were looked at. 1 matching timer is executing" in words
+    assert "All timers were checked. 1 matching timer is executing" in words
 
 
 @pytest.mark.parametrize("name", ["unknown", "%00", "x" * 300, "%ff"])

@@ -44,10 +44,10 @@ async def test_a_timer_is_moved(bench: TimerBench, typed: str, next_at: str) -> 
 @pytest.mark.parametrize(
     ("typed", "problem"),
     [
-        ("", "move_by is missing"),
-        ("soon", "move_by must be a duration"),
-        ("900000 days", "move_by is too long"),
-        ("0s", "move_by must not be zero"),
+        ("", "By how much is missing"),
+        ("soon", "By how much must be a duration"),
+        ("900000 days", "By how much is too long"),
+        ("0s", "By how much must not be zero"),
     ],
 )
 async def test_a_wrong_move_is_told_on_the_page(

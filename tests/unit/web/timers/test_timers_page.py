@@ -142,7 +142,9 @@ async def test_a_wrong_parameter_is_named_beside_the_form(
 ) -> None:
     reply = await bench.get(**query)
     assert reply.status == 400
-    assert re.search(rf"<b>{field}</b>", reply.content.decode())
+    page = reply.content.decode()
+    found = re.findall(rf'<b>{field}</b>|id="{field}"[^>]*aria-invalid="true" autofocus', page)
+    assert len(found) == 1, "it is told once"
     assert 'id="filters"' in reply.content.decode()
 
 

@@ -1,15 +1,19 @@
 """The form of a namespace: its fields, and the change that they ask for."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import asdict
 
+from duetime.api.v1.namespaces import changed_options
 from duetime.api.v1.request_types import NamespaceBody, RetryPolicyBody
+from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import format_duration
 from duetime.domain.lateness.objective import EXAMPLE
 from duetime.domain.namespace import DEFAULT_SHARDS, LIMITS, Namespace, NamespaceOptions
 from duetime.domain.retry import RetryPolicy
+from duetime.service.validation import check_namespace
 from duetime.web.forms.due import read_span_ms
 from duetime.web.forms.numbers import read_number, read_whole_number
 from duetime.web.request import Fields
@@ -22,6 +26,10 @@ BEFORE = "before."
 _RETRIES = "retry_policy."
 
 
+Problems = Mapping[str, str]
+"""Sentences by the names of fields."""
+
+
 class FormField(Struct, frozen=True, kw_only=True):
     """`name` is that of the member in errors. `before` is the value that the form was loaded with;
     a field that still has it is left alone. The caller may not change a field that is locked."""
@@ -31,6 +39,7 @@ class FormField(Struct, frozen=True, kw_only=True):
     hint: str
     value: str = ""
     before: str = ""
+    problem: str = ""
     is_number: bool = False
     is_locked: bool = False
 
@@ -43,7 +52,9 @@ class FieldGroup(Struct, frozen=True):
 
 _DEFAULTS = RetryPolicy()
 _NAME = FormField(
-    name="namespace", label="Name", hint="People type it in a shell. It never changes."
+    name="namespace",
+    label="Name",
+    hint="Such as orders-eu, easy to type in a shell. It never changes.",
 )
 _SHARDS = FormField(
     name="num_shards",
@@ -77,7 +88,7 @@ _GROUPS = (
             FormField(
                 name="callback_networks",
                 label="Networks of callbacks",
-                hint="Such as *.example.com:443. They narrow those of the service. Empty: these.",
+                hint="Such as *.example.com:443. Within those of the service. Empty: all of those.",
             ),
         ),
     ),
@@ -114,8 +125,8 @@ _GROUPS = (
             ),
             FormField(
                 name=f"{_RETRIES}backoff_multiplier",
-                label="Each wait is longer by",
-                hint=f"A factor. Empty: {_DEFAULTS.backoff_multiplier:g}.",
+                label="Each wait grows by a factor of",
+                hint=f"Empty: {_DEFAULTS.backoff_multiplier:g}.",
             ),
             FormField(
                 name=f"{_RETRIES}max_interval",
@@ -124,7 +135,7 @@ _GROUPS = (
             ),
             FormField(
                 name=f"{_RETRIES}max_retry_attempts_duration",
-                label="No retry later than",
+                label="Give up after",
                 hint="After the first attempt. "
                 f"Empty: {format_duration(_DEFAULTS.max_duration_ms)}.",
             ),
@@ -133,17 +144,19 @@ _GROUPS = (
 )
 
 
-def new_namespace_groups(form: Fields) -> list[FieldGroup]:
+def new_namespace_groups(form: Fields, problems: Problems) -> list[FieldGroup]:
     """The form for a new namespace, with what was typed into it."""
     first = FieldGroup("name", "Namespace", (_NAME, _SHARDS))
     return [
-        FieldGroup(group.id, group.title, [_filled(each, {}, form) for each in group.fields])
+        FieldGroup(
+            group.id, group.title, [_filled(each, {}, form, problems) for each in group.fields]
+        )
         for group in (first, *_GROUPS)
     ]
 
 
 def namespace_groups(
-    namespace: Namespace, form: Fields, *, may_change_limits: bool
+    namespace: Namespace, form: Fields, problems: Problems, *, may_change_limits: bool
 ) -> list[FieldGroup]:
     """The form for an existing namespace, with what was typed into it."""
     current = _texts(namespace.options)
@@ -152,17 +165,20 @@ def namespace_groups(
         FieldGroup(
             group.id,
             group.title,
-            [_filled(each, current, form, is_locked=each.name in locked) for each in group.fields],
+            [
+                _filled(each, current, form, problems, is_locked=each.name in locked)
+                for each in group.fields
+            ],
         )
         for group in _GROUPS
     ]
 
 
-def body_of(form: Fields) -> NamespaceBody:
-    """The members whose fields were changed. An empty field resets its member. Raises
-    `InvalidInput`."""
+def body_of(form: Fields) -> tuple[NamespaceBody, list[InvalidInput]]:
+    """The members whose fields were changed, and what is wrong with others. An empty field resets
+    its member."""
     changed = _Changed(form)
-    return NamespaceBody(
+    body = NamespaceBody(
         num_shards=changed.whole_number("num_shards"),
         retry_policy=_retry_policy(changed),
         retention=changed.duration("retention"),
@@ -172,6 +188,32 @@ def body_of(form: Fields) -> NamespaceBody:
         callback_networks=changed.text("callback_networks"),
         slo=changed.text("slo"),
     )
+    return body, changed.errors
+
+
+def errors_of(body: NamespaceBody, namespace: Namespace) -> Iterator[InvalidInput]:
+    """The errors of each member alone, of the waits, and of all members together."""
+    policy = body.retry_policy
+    if isinstance(policy, RetryPolicyBody):
+        for name, value in asdict(policy).items():
+            alone = RetryPolicyBody(**{name: value})
+            yield from _error_of(NamespaceBody(retry_policy=alone), namespace)
+        first, longest = policy.initial_interval, policy.max_interval
+        both = RetryPolicyBody(initial_interval=first, max_interval=longest)
+        yield from _error_of(NamespaceBody(retry_policy=both), namespace)
+    for name, value in asdict(body).items():
+        if name != "retry_policy":
+            yield from _error_of(NamespaceBody(**{name: value}), namespace)
+    yield from _error_of(body, namespace)
+
+
+def _error_of(body: NamespaceBody, namespace: Namespace) -> Iterator[InvalidInput]:
+    shards = body.num_shards if isinstance(body.num_shards, int) else namespace.num_shards
+    try:
+        options = changed_options(body, namespace.options)
+        check_namespace(Namespace(namespace.name, shards, options))
+    except InvalidInput as error:
+        yield error
 
 
 def _retry_policy(changed: "_Changed") -> RetryPolicyBody | UnsetType:
@@ -204,6 +246,7 @@ class _Changed:
 
     def __init__(self, form: Fields) -> None:
         self._form = form
+        self.errors: list[InvalidInput] = []
 
     def text(self, name: str) -> str | UnsetType | None:
         given = self._form.text(name).strip()
@@ -212,17 +255,24 @@ class _Changed:
         return given or None
 
     def whole_number(self, name: str) -> int | UnsetType | None:
-        text = self.text(name)
-        return read_whole_number(name, text) if isinstance(text, str) else text
+        return self._read(read_whole_number, name)
 
     def duration(self, name: str) -> str | UnsetType | None:
         """As the API writes it."""
-        text = self.text(name)
-        return format_duration(read_span_ms(name, text)) if isinstance(text, str) else text
+        return self._read(lambda name, text: format_duration(read_span_ms(name, text)), name)
 
     def number(self, name: str) -> float | UnsetType | None:
+        return self._read(read_number, name)
+
+    def _read(self, read: Callable[[str, str], ValueT], name: str) -> ValueT | UnsetType | None:
         text = self.text(name)
-        return read_number(name, text) if isinstance(text, str) else text
+        if not isinstance(text, str):
+            return text
+        try:
+            return read(name, text)
+        except InvalidInput as error:
+            self.errors.append(error)
+            return UNSET
 
 
 def _or_default(value: ValueT | UnsetType | None, default: ValueT) -> ValueT | UnsetType:
@@ -230,7 +280,12 @@ def _or_default(value: ValueT | UnsetType | None, default: ValueT) -> ValueT | U
 
 
 def _filled(
-    field: FormField, current: Mapping[str, str], form: Fields, *, is_locked: bool = False
+    field: FormField,
+    current: Mapping[str, str],
+    form: Fields,
+    problems: Problems,
+    *,
+    is_locked: bool = False,
 ) -> FormField:
     """With what was typed if the form was sent, else with the current value."""
     now = current.get(field.name, "")
@@ -241,6 +296,7 @@ def _filled(
         hint=field.hint,
         value=form.text(field.name) if was_sent else now,
         before=form.text(BEFORE + field.name) if was_sent else now,
+        problem=problems.get(field.name, ""),
         is_number=field.is_number,
         is_locked=is_locked,
     )

@@ -1,18 +1,23 @@
 """The pages of namespaces: the list, each of them, and the form for a new one."""
 
 from bisect import insort
+from collections.abc import Sequence
 
 from duetime.api.app import Services
 from duetime.api.http.auditing import given_members
 from duetime.api.v1.namespaces import changed_options
+from duetime.api.v1.request_types import NamespaceBody
 from duetime.domain.errors import InvalidInput, NoSuchNamespace
-from duetime.domain.namespace import Namespace
+from duetime.domain.namespace import DEFAULT_SHARDS, Namespace
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.security.access import Role
 from duetime.service.reporting.reports import Reports
+from duetime.service.validation import check_namespace, check_typeable
 from duetime.web.endpoint import WebEndpoint, action, page
+from duetime.web.forms.labels import sentences_of
 from duetime.web.pages.admin.namespace_form import (
     body_of,
+    errors_of,
     namespace_groups,
     new_namespace_groups,
 )
@@ -100,10 +105,15 @@ class NamespacesPage:
 
     async def change(self, request: Request) -> View | Redirect:
         namespace = await self._existing(request)
-        try:
-            await self._put(request, namespace.name)
-        except InvalidInput as error:
-            return await self._view(request, namespace, error)
+        body, errors = body_of(request.form)
+        errors += errors_of(body, namespace)
+        if not errors:
+            try:
+                await self._put(request, namespace.name, body)
+            except InvalidInput as error:
+                errors.append(error)
+        if errors:
+            return await self._view(request, namespace, errors)
         return Redirect(path_of(namespace.name), "The namespace was changed.")
 
     async def ask(self, request: Request) -> View:
@@ -112,16 +122,29 @@ class NamespacesPage:
     async def create(self, request: Request) -> View | Redirect:
         name = request.form.text("namespace").strip()
         request.caller.reach(name)
-        try:
-            if name and await self._namespaces.current(name) is not None:
-                raise InvalidInput("namespace", "exists already")
-            await self._put(request, name)
-        except InvalidInput as error:
-            return _new_view(request, error)
+        body, wrong = body_of(request.form)
+        errors = [*await self._name_errors(name), *wrong]
+        errors += errors_of(body, Namespace("new", DEFAULT_SHARDS))
+        if not errors:
+            try:
+                await self._put(request, name, body)
+            except InvalidInput as error:
+                errors.append(error)
+        if errors:
+            return _new_view(request, errors)
         return Redirect(path_of(name), "The namespace was created.")
 
-    async def _put(self, request: Request, name: str) -> None:
-        body = body_of(request.form)
+    async def _name_errors(self, name: str) -> Sequence[InvalidInput]:
+        try:
+            check_namespace(Namespace(name, DEFAULT_SHARDS))
+            check_typeable(name)
+        except InvalidInput as error:
+            return [error]
+        if await self._namespaces.current(name) is not None:
+            return [InvalidInput("namespace", "exists already")]
+        return []
+
+    async def _put(self, request: Request, name: str, body: NamespaceBody) -> None:
         request.caller.note(given_members(body, "retention"))
         shards = body.num_shards if isinstance(body.num_shards, int) else None
         await self._namespaces.put(
@@ -137,7 +160,7 @@ class NamespacesPage:
         return namespace
 
     async def _view(
-        self, request: Request, namespace: Namespace, error: InvalidInput | None = None
+        self, request: Request, namespace: Namespace, errors: Sequence[InvalidInput] = ()
     ) -> View:
         name = namespace.name
         counts = await self._reports.counts.of(frozenset({name}), patience_seconds=PATIENCE_SECONDS)
@@ -152,12 +175,15 @@ class NamespacesPage:
                 "counts": None if counts is None else counts.timers,
                 "objective": shown_objective(namespace.options.slo, budget),
                 "groups": namespace_groups(
-                    namespace, request.form, may_change_limits=request.sees_everything
+                    namespace,
+                    request.form,
+                    sentences_of(errors),
+                    may_change_limits=request.sees_everything,
                 ),
-                "error": error,
+                "is_refused": bool(errors),
             },
-            live=() if error else ("numbers", "objective"),
-            refusal=error,
+            live=() if errors else ("numbers", "objective"),
+            refusal=errors[0] if errors else None,
         )
 
 
@@ -188,10 +214,14 @@ class _Choice:
         del self.first[SHOWN + 1 :]
 
 
-def _new_view(request: Request, error: InvalidInput | None = None) -> View:
+def _new_view(request: Request, errors: Sequence[InvalidInput] = ()) -> View:
     return View(
         template="pages/admin/new_namespace.html",
         title="New namespace",
-        values={"groups": new_namespace_groups(request.form), "error": error, "path": NEW},
-        refusal=error,
+        values={
+            "groups": new_namespace_groups(request.form, sentences_of(errors)),
+            "is_refused": bool(errors),
+            "path": NEW,
+        },
+        refusal=errors[0] if errors else None,
     )

@@ -206,7 +206,7 @@ class TimerPage:
             values={
                 **self._values(request, timer, is_sealed=sealed is not None),
                 "form": form,
-                "problem": None if refusal is None else _sentence(refusal),
+                "problem": None if refusal is None else _sentence(refusal, form),
                 "wrong_move": refusal.problem
                 if isinstance(refusal, InvalidInput) and refusal.field == "move_by"
                 else None,
@@ -251,8 +251,10 @@ class TimerPage:
         }
 
 
-def _sentence(error: DuetimeError) -> str:
+def _sentence(error: DuetimeError, form: EditForm | None) -> str:
     """The reason for a refusal, for the page of the timer."""
+    if form is not None and form.errors:
+        return "Nothing was changed: look at what is marked."
     if isinstance(error, TimerNotPending | TimerNotFailed):
         return f"Nothing was changed: {_NO_LONGER[error.status]}."
     return f"Nothing was changed: {words_of(error)}."
