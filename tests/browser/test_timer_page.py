@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Page, expect
+from playwright.async_api import Browser, Page, expect
 
 from tests.polling import PATIENCE_SECONDS
 from tests.real_server.callback_receiver import Answer, CallbackReceiver
-from tests.real_server.server_process import ServerProcess
+from tests.real_server.server_process import API_KEY, ServerProcess
 from tests.real_server.v1_requests import TIMERS
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
@@ -108,3 +108,29 @@ async def test_a_timer_that_fired_meanwhile_says_so_and_stays_live(
     alert = page.get_by_role("alert").filter(has_text="Nothing was changed")
     await expect(alert).to_contain_text("it was canceled meanwhile")
     await expect(page.locator("[data-live-state]")).to_contain_text("Live")
+
+
+async def test_the_form_has_the_instant_in_the_zone_of_the_page(
+    server: ServerProcess, browser: Browser
+) -> None:
+    due_at = "2040-07-01T10:00:00.123456Z"
+    async with server.client() as api:
+        body = {"id": "zoned", "executeAt": due_at, "callbackUrl": "http://127.0.0.1:9/"}
+        assert (await api.post("/api/v1/timers", json=body)).is_success
+        headers = {"x-api-key": API_KEY}
+        context = await browser.new_context(extra_http_headers=headers, timezone_id="Asia/Kolkata")
+        page = await context.new_page()
+        await page.goto(f"{server.url}/ui/timers/default/zoned?edit")
+        due = page.get_by_label("Due", exact=True)
+        await expect(due).to_have_value("2040-07-01 15:30:00.123456+05:30")
+        title = re.compile("Asia/(Kolkata|Calcutta)")
+        await expect(page.locator("[data-switch=times]")).to_have_attribute("title", title)
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.get_by_text("Nothing to change.")).to_be_visible()
+        await page.goto(f"{server.url}/ui/timers/default/zoned?edit")
+        await due.fill("2040-07-01 16:00")
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.get_by_text("Saved.")).to_be_visible()
+        await context.close()
+        stored = (await api.get("/api/v1/timers/default/zoned")).json()
+        assert stored["executeAt"] == "2040-07-01T10:30:00Z"

@@ -159,7 +159,7 @@ async def test_local_times_that_clocks_skip_or_repeat_are_told(
     assert twice["errors"] == {"occurrence": "must be chosen"}
     assert "00:30 and at 01:30 UTC" in twice["says"]["occurrence"]
     chosen = await web.check(**local, at="2030-10-27T02:30", occurrence="second")
-    assert "on Sunday 27 Oct 2030, 01:30:00 UTC" in chosen["says"]["send"]
+    assert "on Sunday 27 Oct 2030, 02:30:00 Europe/Berlin (01:30:00 UTC)" in chosen["says"]["send"]
     answer = await web.create(**local, at="2030-07-01T12:00:05")
     assert answer.status_code == 303
     assert (await get_v1(api, "local"))["executeAt"] == "2030-07-01T10:00:05Z"

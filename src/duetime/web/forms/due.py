@@ -2,7 +2,6 @@
 
 import re
 from datetime import UTC, datetime, tzinfo
-from zoneinfo import ZoneInfo
 
 from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import (
@@ -14,6 +13,7 @@ from duetime.domain.instants import (
     plus_ms,
 )
 from duetime.domain.limits import MAX_DELAY_MICROSECONDS
+from duetime.web.forms.zones import find_zone
 
 EXAMPLES = (
     "such as “in 15 min”, “24 h ago”, now-1h, 2030-01-31, 2030-01-31 12:00, 2030-01-31T12:00:00Z "
@@ -140,9 +140,7 @@ def _absolute(field: str, text: str, default_zone: str | None) -> Instant | None
 
 
 def _zone(field: str, name: str) -> tzinfo:
-    if name.upper() in ("UTC", "Z", "GMT"):
-        return UTC
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError, OSError):
-        raise InvalidInput(field, f"has a zone that this server does not know: {name}") from None
+    zone = find_zone(name)
+    if zone is None:
+        raise InvalidInput(field, f"has a zone that this server does not know: {name}")
+    return zone

@@ -1,6 +1,6 @@
 // Checks a form while somebody types: the service says what is wrong with each field. Without this
 // script the form is checked when it is sent.
-import { say } from "./shell.js";
+import { say, zone } from "./shell.js";
 
 const PAUSE_MS = 300;
 const INDENT = "  ";
@@ -56,6 +56,18 @@ function indent(event) {
   event.preventDefault();
   area.setRangeText("\n" + (/^[ \t]*/.exec(line)?.[0] ?? "") + deeper, at, end, "end");
   area.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
+/** An instant in the zone that the page shows, with its offset and all of its decimals. @param {string} iso */
+function local(iso) {
+  const at = new Date(iso), minutes = -at.getTimezoneOffset(), size = Math.abs(minutes);
+  if (zone() === "UTC" || Number.isNaN(at.getTime())) return iso;
+  const offset = [size / 60, size % 60].map((part) => String(Math.floor(part)).padStart(2, "0")).join(":");
+  return at.toLocaleString("sv-SE") + (/\.\d+/.exec(iso)?.[0] ?? "") + (minutes < 0 ? "-" : "+") + offset;
+}
+
+for (const field of document.querySelectorAll("input[data-instant]")) {
+  if (field instanceof HTMLInputElement && /^\d{4}-\S+Z$/.test(field.value)) field.value = local(field.value);
 }
 
 /** @param {HTMLFormElement} form */

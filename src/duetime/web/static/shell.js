@@ -57,9 +57,10 @@ export const zone = () => (root.dataset.times === "utc" ? "UTC" : Intl.DateTimeF
 
 // A time without a zone is one of the zone that the page shows.
 document.addEventListener("formdata", (event) => {
-  const { formData: data, target } = event, typed = [...data.values()].map(String);
-  if (!(/** @type {Element} */ (target).matches("[data-zone]"))) return;
-  if (typed.some((text) => /^\s*\d{4}-/.test(text))) data.set("zone", zone());
+  const form = /** @type {HTMLFormElement} */ (event.target), data = event.formData;
+  // Addresses carry it only if they need it.
+  const isNeeded = form.method === "post" || [...data.values()].some((text) => /^\s*\d{4}-/.test(String(text)));
+  if (form.matches("[data-zone]") && isNeeded) data.set("zone", zone());
 });
 
 /** Name the zone of this browser at the switch of times. */

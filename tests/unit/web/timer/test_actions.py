@@ -192,7 +192,7 @@ class TestEdit:
             '{\r\n  "z": 12345678901234567890.12345678901234567890,\r\n  "a": [\r\n    1E+5\r\n'
             "  ]\r\n}"
         )
-        reply = await self.edit(bench, execute_at="2030-01-01T00:00:10Z", payload=shown)
+        reply = await self.edit(bench, execute_at="2030-01-01 01:00:10+01:00", payload=shown)
         assert location(reply) == path_to("one")
         assert await bench.timer() == before
         stored = await bench.request("GET", "/api/v1/timers/default/one")
@@ -264,9 +264,14 @@ class TestCheck:
 
     async def test_good_input_is_read_back(self, bench: TimerBench) -> None:
         await bench.create_v1()
+        away = await self.found(bench, execute_at="2030-01-01 01:15", zone="Asia/Tokyo")
+        assert away["errors"] == {"execute_at": "must be in the future"}
+        away = await self.found(bench, execute_at="2030-01-01 10:30", zone="Asia/Tokyo")
+        in_tokyo = "Tuesday 1 Jan 2030, 10:30:00 Asia/Tokyo (01:30:00 UTC), in 1.5 h"
+        assert away["says"] == {"execute_at": in_tokyo}
         found = await self.found(bench, execute_at="in 15 min", payload=LONG)
         assert found["errors"] == {}
-        assert found["says"] == {"execute_at": "2030-01-01T00:15:00Z, in 15 min"}
+        assert found["says"] == {"execute_at": "Tuesday 1 Jan 2030, 00:15:00 UTC, in 15 min"}
         assert "12345678901234567890.12345678901234567890,\n" in found["formatted"]["payload"]
         assert (await bench.timer())["payload"] is None, "nothing is changed by a check"
         assert await audited(bench) == []

@@ -160,7 +160,12 @@ class CreatePage:
                 draft.refuse(error)
         if trial is not None and not form.problems:
             draft.new = new
-            draft.sentence = sentence_of(trial.timer, self._clock.now(), exists=trial.exists)
+            draft.sentence = sentence_of(
+                trial.timer,
+                self._clock.now(),
+                exists=trial.exists,
+                zone=form.values["zone"].strip(),
+            )
         elif not form.lacks_only_fields:
             draft.sentence = WRONG
         form.says["max_retries"] = policy_in_words(policy)

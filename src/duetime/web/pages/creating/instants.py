@@ -1,12 +1,11 @@
 """Local times: a date and a time in a zone, also in the hours in which clocks change."""
 
-import re
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, tzinfo
 from typing import NamedTuple
-from zoneinfo import ZoneInfo
 
 from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import Instant, instant_of
+from duetime.web.forms.zones import find_zone
 
 ZONES = (
     "UTC",
@@ -25,8 +24,6 @@ ZONES = (
     "Pacific/Auckland",
 )
 """Zones that the form suggests. Every other one may be typed."""
-
-_OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})", re.ASCII)
 
 
 class LocalTime(NamedTuple):
@@ -56,15 +53,9 @@ class LocalTime(NamedTuple):
 
 
 def _zone_of(name: str) -> tzinfo:
-    """A zone of the IANA database, or an offset such as +02:00. Raises `InvalidInput`."""
-    if name.upper() in ("UTC", "Z"):
-        return UTC
-    offset = _OFFSET.fullmatch(name)
-    try:
-        if offset is not None:
-            span = timedelta(hours=int(offset[2]), minutes=int(offset[3]))
-            return timezone(-span if offset[1] == "-" else span)
-        return ZoneInfo(name)
-    except (ValueError, OSError, KeyError):
+    """Raises `InvalidInput`."""
+    zone = find_zone(name)
+    if zone is None:
         problem = "is not a time zone that this machine knows, such as Europe/Berlin or UTC"
-        raise InvalidInput("zone", problem) from None
+        raise InvalidInput("zone", problem)
+    return zone

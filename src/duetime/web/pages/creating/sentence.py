@@ -12,29 +12,24 @@ from duetime.domain.callback import (
     HttpCallback,
     NatsCallback,
 )
-from duetime.domain.instants import Instant, datetime_of
+from duetime.domain.instants import Instant
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.security.redaction import shown_url
 from duetime.domain.timer import Timer
 from duetime.domain.wording import counted, relative, span
+from duetime.web.forms.zones import instant_in_words
 
 _MAX_URL_CHARACTERS = 120
 
 
-def sentence_of(timer: Timer, now: Instant, *, exists: bool) -> str:
-    """The future of a timer that is about to be created."""
+def sentence_of(timer: Timer, now: Instant, *, exists: bool, zone: str = "UTC") -> str:
+    """The future of a timer that is about to be created, with its instant in the zone and in
+    UTC."""
     if exists:
         return "This timer exists already, with the same content: nothing would change."
-    when = instant_in_words(timer.execute_at)
+    when = instant_in_words(timer.execute_at, zone)
     text = f"Duetime will {_deed(timer.callback)} on {when}, {relative(timer.execute_at, now)}"
     return f"{text}; {_tries(timer)}."
-
-
-def instant_in_words(instant: Instant) -> str:
-    """Such as "Tuesday 17 Nov 2026, 15:30:00 UTC"."""
-    moment = datetime_of(instant)
-    decimals = f".{moment.microsecond // 1_000:03d}" if moment.microsecond else ""
-    return f"{moment:%A} {moment.day} {moment:%b %Y, %H:%M:%S}{decimals} UTC"
 
 
 def _deed(callback: Callback) -> str:

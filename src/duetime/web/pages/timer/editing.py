@@ -14,6 +14,7 @@ from duetime.service.namespaces import Namespaces
 from duetime.service.validation import TimerChecks
 from duetime.web.forms.due import read_due
 from duetime.web.forms.json_text import formatted, read_json
+from duetime.web.forms.zones import instant_in_words
 from duetime.web.pages.timer.facts import MAX_SHOWN_BYTES, payload_of
 from duetime.web.request import Fields
 
@@ -141,12 +142,12 @@ def check_version(timer: Timer, form: Fields) -> None:
         raise TimerConflict(CHANGED_MEANWHILE)
 
 
-def said_about(edit: Edit, now: Instant) -> Mapping[str, str]:
+def said_about(edit: Edit, now: Instant, zone: str | None) -> Mapping[str, str]:
     """The service's reading of a typed instant."""
     if edit.execute_at is UNSET:
         return {}
     at = due_instant(edit.execute_at, now)
-    return {"execute_at": f"{format_instant(at)}, {relative(at, now)}"}
+    return {"execute_at": f"{instant_in_words(at, zone or 'UTC')}, {relative(at, now)}"}
 
 
 def _payload_text(callback: Callback) -> str:

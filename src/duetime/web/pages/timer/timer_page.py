@@ -109,7 +109,8 @@ class TimerPage:
         request.caller.check_role(Role.READ)
         timer = await self._timers.get(self._key(request))
         edit, errors = await self._editing.read(timer, request.form, request.now)
-        found: dict[str, object] = {"errors": errors, "says": said_about(edit, request.now)}
+        says = said_about(edit, request.now, request.form.get("zone"))
+        found: dict[str, object] = {"errors": errors, "says": says}
         if edit.payload is not UNSET and edit.payload is not None:
             found["formatted"] = {"payload": formatted(edit.payload)}
         if timer.status is not TimerStatus.PENDING:
