@@ -1,9 +1,11 @@
 """API keys: create, list, rotate and revoke."""
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from hashlib import sha256
-from typing import NamedTuple
+from heapq import merge
+from itertools import islice
+from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,6 +26,7 @@ from duetime.domain.limits import (
 )
 from duetime.domain.security.access import RESERVED_NAMES, Role
 from duetime.domain.security.credentials import KEY_PREFIX, ApiKey, RateLimit
+from duetime.event_loop import next_turn
 from duetime.ports.clock import Clock
 from duetime.ports.security import SecurityStore
 from duetime.service.security.credential_watch import CredentialWatch
@@ -35,6 +38,11 @@ ALL_NAMESPACES = "*"
 
 EXPIRED_KEY_DAYS = 30
 """Time for which expired keys are still listed."""
+
+AT_A_TIME = 200
+"""Keys between two turns of the event loop: about half a millisecond."""
+
+Item = TypeVar("Item")
 
 _RESERVED = frozenset(name.casefold() for name in RESERVED_NAMES)
 _ID_BYTES = 8
@@ -105,8 +113,11 @@ class Keys:
         keys = await self._all()
         written = await self._store.last_uses()
         on_this_node = self._ring.last_uses()
-        in_order = sorted(keys.values(), key=lambda key: (key.created_at, key.id))
-        return [ListedKey(key, _latest(key.id, written, on_this_node)) for key in in_order]
+        runs = [sorted(some, key=_age) async for some in _few_at_a_time(keys.values())]
+        listed: list[ListedKey] = []
+        async for some in _few_at_a_time(merge(*runs, key=_age)):
+            listed += [ListedKey(key, _latest(key.id, written, on_this_node)) for key in some]
+        return listed
 
     async def rotate(self, id: str, overlap_ms: int) -> IssuedKey:
         """A successor with the same settings. The old key works on for the overlap, unless it
@@ -152,8 +163,11 @@ class Keys:
 
     async def _all(self) -> Mapping[str, ApiKey]:
         read = await self._store.credentials(None)
-        credentials = () if read is None else read.credentials
-        return {each.id: each for each in credentials if isinstance(each, ApiKey)}
+        keys: dict[str, ApiKey] = {}
+        # The sessions and secrets of everybody are among them.
+        async for some in _few_at_a_time(() if read is None else read.credentials):
+            keys |= {each.id: each for each in some if isinstance(each, ApiKey)}
+        return keys
 
     async def _issue(self, template: ApiKey) -> IssuedKey:
         """Keep a key like this one, with an id and a secret of its own."""
@@ -177,6 +191,18 @@ class Keys:
             await self._store.remove_credential(id)
         if len(keys) - len(gone) >= MAX_API_KEYS:
             raise TooManyKeys(MAX_API_KEYS)
+
+
+async def _few_at_a_time(items: Iterable[Item]) -> AsyncIterator[list[Item]]:
+    """Timers fire in between, however many there are."""
+    rest = iter(items)
+    while some := list(islice(rest, AT_A_TIME)):
+        yield some
+        await next_turn()
+
+
+def _age(key: ApiKey) -> tuple[Instant, str]:
+    return key.created_at, key.id
 
 
 def _check_not_rotated(key: ApiKey) -> None:

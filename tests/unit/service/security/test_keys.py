@@ -1,5 +1,6 @@
 """Keys are created, rotated and revoked, and their texts are kept nowhere."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ from duetime.domain.errors import InvalidInput, KeyNotActive, KeyNotFound, TooMa
 from duetime.domain.instants import Instant, plus_ms
 from duetime.domain.security.access import Role
 from duetime.domain.security.credentials import Credential, RateLimit, WebhookSecret
+from duetime.service.security import keys as keys_module
 from duetime.service.security.credential_watch import CredentialWatch
 from duetime.service.security.key_ring import HeldKey, KeyRing
 from duetime.service.security.keys import IssuedKey, Keys, NewKey
@@ -251,3 +253,24 @@ async def test_secrets_of_callbacks_are_no_keys(bench: Bench) -> None:
     assert await bench.find(issued.text) is not None
     with pytest.raises(KeyNotFound):
         await bench.keys.revoke("s")
+
+
+async def test_very_many_keys_are_listed_in_turns_and_in_order(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keys_module, "AT_A_TIME", 2)
+    for number in range(5):
+        await bench.create(name=f"k{number}")
+        bench.clock.advance(1)
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.ensure_future(count_turns())
+    assert await bench.names() == [f"k{number}" for number in range(5)]
+    counting.cancel()
+    assert turns >= 5
