@@ -18,6 +18,7 @@ from duetime.api.v1.security.audit_log import (
 )
 from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import Instant, format_instant
+from duetime.domain.keys import TimerKey
 from duetime.domain.security.access import Role
 from duetime.domain.security.audit import AuditEntry
 from duetime.ports.security import AuditQuery
@@ -26,6 +27,7 @@ from duetime.web.endpoint import WebEndpoint, page
 from duetime.web.forms.due import read_instant
 from duetime.web.pages.admin.namespace_words import path_of as namespace_path
 from duetime.web.pages.admin.secrets import path_of as secrets_path
+from duetime.web.pages.timer_paths import timer_path
 from duetime.web.rendering.view import View
 from duetime.web.request import Fields, Request
 
@@ -157,7 +159,7 @@ def _href(entry: AuditEntry) -> str | None:
     namespace, target = entry.namespace, entry.target
     match subject:
         case "timer" if namespace is not None and target is not None:
-            return f"/ui/timers/{quote(namespace, safe='')}/{quote(target, safe='')}"
+            return timer_path(TimerKey(namespace, target))
         case "operation" if target is not None:
             return f"/ui/operations/{quote(target, safe='')}"
         case "key" if target is not None:

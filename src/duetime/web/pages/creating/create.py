@@ -30,7 +30,7 @@ from duetime.web.endpoint import WebEndpoint, action, page
 from duetime.web.pages.creating.form import DEFAULTS, WHOLE, TimerForm, fields_of
 from duetime.web.pages.creating.instants import ZONES
 from duetime.web.pages.creating.sentence import policy_in_words, sentence_of
-from duetime.web.pages.timer.timer_page import timer_path
+from duetime.web.pages.timer_paths import timer_path
 from duetime.web.rendering.view import Redirect, View
 from duetime.web.request import Request
 

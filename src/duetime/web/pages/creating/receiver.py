@@ -25,7 +25,7 @@ from duetime.service.trying.inbox import KEPT_SECONDS, MAX_CALLBACKS, Inbox, Rec
 from duetime.web.endpoint import WebEndpoint, action, page
 from duetime.web.errors import NoSuchPage
 from duetime.web.pages.creating.create import visible_namespaces
-from duetime.web.pages.timer.timer_page import timer_path
+from duetime.web.pages.timer_paths import timer_path
 from duetime.web.rendering.view import Redirect, View
 from duetime.web.request import Request
 

@@ -14,8 +14,9 @@ from duetime.domain.instants import Instant
 from duetime.domain.keys import TimerKey
 from duetime.service.bulk.chosen import Answered, ChosenTimers
 from duetime.web.errors import words_of
-from duetime.web.pages.operations.selection import Selection, chosen_text
+from duetime.web.pages.operations.selection import Selection
 from duetime.web.pages.operations.wording import WORDS
+from duetime.web.pages.timer_paths import timer_path
 from duetime.web.rendering.view import View
 from duetime.web.request import Request
 
@@ -100,7 +101,7 @@ def _row(action: BulkAction, answered: Answered) -> Row:
     is_pending = answered.timer is not None and action is not BulkAction.CANCEL
     return Row(
         key=answered.key,
-        path=f"/ui/timers/{chosen_text(answered.key)}",
+        path=timer_path(answered.key),
         done=error is None,
         words=WORDS[action].done if error is None else _reason(error),
         due_at=answered.timer.due_at if answered.timer is not None and is_pending else None,

@@ -39,6 +39,7 @@ from duetime.web.pages.timer.facts import (
 )
 from duetime.web.pages.timer.recipes import recipes_for
 from duetime.web.pages.timer.timeline import picture_of
+from duetime.web.pages.timer_paths import id_in_path, timer_path
 from duetime.web.rendering.view import Redirect, Result, View
 from duetime.web.request import Request
 
@@ -54,11 +55,6 @@ _NO_LONGER = {
     TimerStatus.PENDING: "it is pending",
 }
 _INSTANT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?Z)")
-
-
-def timer_path(key: TimerKey) -> str:
-    """The path of a timer's page."""
-    return f"/ui/timers/{quote(key.namespace, safe='')}/{quote(key.id, safe='')}"
 
 
 class TimerPage:
@@ -172,7 +168,7 @@ class TimerPage:
         return Redirect(timer_path(key), message)
 
     def _key(self, request: Request) -> TimerKey:
-        key = TimerKey(request.part("namespace"), request.part("timer_id"))
+        key = TimerKey(request.part("namespace"), id_in_path(request.part("timer_id")))
         return request.caller.reach_timer(key)
 
     async def _refused(

@@ -7,6 +7,7 @@ from duetime.domain.instants import Instant
 from duetime.domain.security.redaction import shown_callback
 from duetime.service.searching.search import ListedTimer, Unshown
 from duetime.web.pages.operations.selection import chosen_text
+from duetime.web.pages.timer_paths import timer_path
 
 COLUMNS = {
     "namespace": "Namespace",
@@ -60,7 +61,7 @@ def row_of(listed: ListedTimer) -> Row:
     )
     return Row(
         key=key,
-        path=f"/ui/timers/{key}",
+        path=timer_path(timer.key),
         id=timer.key.id,
         namespace=timer.key.namespace,
         status=timer.status.label,
