@@ -89,6 +89,18 @@ async def test_very_long_contents_are_not_shown_in_full(bench: TimerBench) -> No
     assert "cannot be changed here" in text_of(await bench.page(f"{path}?edit"))
 
 
+async def test_a_page_of_a_long_payload_stays_short(bench: TimerBench) -> None:
+    """The payload is in no command, and no live part."""
+    await bench.create_v1(payload=["<row>"] * 8_000)
+    page = await bench.show()
+    assert len(page.content) < 60_000
+    assert "duetime get --namespace=default --json" in text_of(page)
+    view = await bench.live_view()
+    assert "contents" not in view.live
+    await bench.create_v1("short", payload=[1])
+    assert "contents" in (await bench.live_view("short")).live
+
+
 async def test_a_timer_that_does_not_exist_can_be_searched_for(bench: TimerBench) -> None:
     reply = await bench.show("a/b c")
     assert reply.status == 404

@@ -61,7 +61,9 @@ def test_an_event_of_the_bus_and_a_long_payload_have_no_commands() -> None:
     assert recipes(event).recipes == ()
     assert "ScheduleTimer" in recipes(event).notes[0]
     long = HttpCallback(url="https://example.com", payload=Raw(b"1" * (MAX_CONTENT_BYTES + 1)))
-    assert recipes(replace(make_timer(), callback=long)).recipes == ()
+    timer = replace(make_timer(), callback=long)
+    assert recipes(timer).recipes == ()
+    assert recipes(timer).notes[1].startswith("duetime get --namespace=")
 
 
 def test_the_id_of_a_copy_is_never_too_long() -> None:

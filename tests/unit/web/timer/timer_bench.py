@@ -2,7 +2,11 @@
 
 from urllib.parse import quote
 
+from duetime.api.http.caller import Caller
+from duetime.domain.security.access import EVERYTHING
 from duetime.web.pages.timer.timer_page import TimerPage
+from duetime.web.rendering.view import View
+from duetime.web.request import Fields, Request
 from tests.unit.api.asgi_client import API_KEY, Reply
 from tests.unit.web.page_bench import PageBench
 
@@ -24,6 +28,23 @@ class TimerBench(PageBench):
     async def check(self, id: str = "one", **fields: str) -> Reply:
         given = list(fields.items())
         return await self.send(f"{path_to(id)}/check", given, accept="application/json")
+
+    async def live_view(self, id: str = "one") -> View:
+        """The page as it is made again while it is open."""
+        found = self.web.find(path_to(id))
+        assert found is not None
+        endpoint, scope = found
+        view = await endpoint.handle(
+            Request(
+                caller=Caller(EVERYTHING),
+                target=path_to(id),
+                path=scope["path_params"],
+                query=Fields(),
+                now=self.clock.now(),
+            )
+        )
+        assert isinstance(view, View)
+        return view
 
     async def create_long(self, id: str = "one") -> None:
         """A timer whose payload has a number that no float can hold."""

@@ -15,11 +15,12 @@ from duetime.web.forms.json_text import formatted
 
 SHOWN_LINES = 30
 SHOWN_CHARACTERS = 4_000
-MAX_FORMATTED_BYTES = 65_536
-"""Longer JSON is shown as it was written, unless somebody wants to see or to edit all of it."""
+MAX_SHOWN_BYTES = 65_536
+"""Bytes of JSON that a page formats, shows or lets somebody edit: more would keep timers waiting,
+on a thread, too. Of longer JSON the beginning is shown as it was written."""
 
-MAX_SHOWN_BYTES = 262_144
-"""Bytes that a page shows in any case: more would keep timers waiting."""
+MAX_LIVE_BYTES = 16_384
+"""Bytes of JSON that is made anew again and again while the page is open."""
 
 
 class Fact(Struct, frozen=True):
@@ -53,16 +54,16 @@ class AttemptRow(Struct, frozen=True, kw_only=True):
 def contents_of(raw: Raw, *, in_full: bool) -> Contents:
     """The JSON, cut unless it is wanted in full."""
     size = len(raw)
-    if size > (MAX_SHOWN_BYTES if in_full else MAX_FORMATTED_BYTES):
+    if size > MAX_SHOWN_BYTES:
         shown = MAX_SHOWN_BYTES if in_full else SHOWN_CHARACTERS
         text = bytes(raw)[:shown].decode(errors="ignore")
         return Contents(text, f"{counted(size, 'byte')} in all", not in_full)
     text = formatted(raw)
-    lines = text.split("\n")
-    if in_full or (len(lines) <= SHOWN_LINES and len(text) <= SHOWN_CHARACTERS):
+    lines = text.count("\n") + 1
+    if in_full or (lines <= SHOWN_LINES and len(text) <= SHOWN_CHARACTERS):
         return Contents(text)
-    shown_text = "\n".join(lines[:SHOWN_LINES])[:SHOWN_CHARACTERS]
-    hidden = f"{counted(len(lines), 'line')}, {counted(size, 'byte')} in all"
+    shown_text = "\n".join(text[:SHOWN_CHARACTERS].split("\n")[:SHOWN_LINES])
+    hidden = f"{counted(lines, 'line')}, {counted(size, 'byte')} in all"
     return Contents(shown_text, hidden, has_more=True)
 
 
@@ -97,6 +98,11 @@ def headers_of(callback: Callback) -> Sequence[tuple[str, str]]:
     if isinstance(callback, BusCallback):
         return ()
     return tuple((getattr(shown_callback(callback), "headers", None) or {}).items())
+
+
+def are_long(timer: Timer) -> bool:
+    """Whether the payload and the metadata are too long to be made anew again and again."""
+    return len(payload_of(timer.callback) or b"") + len(timer.metadata or b"") > MAX_LIVE_BYTES
 
 
 def payload_of(callback: Callback) -> Raw | None:

@@ -16,8 +16,9 @@ from duetime.domain.timer import Timer, TimerStatus
 KEY = "DUETIME_API_KEY"
 """Variable that the command line reads as well."""
 
-MAX_CONTENT_BYTES = 65_536
-"""Longer payloads are not for the clipboard."""
+MAX_CONTENT_BYTES = 8_192
+"""Size of the payload and the metadata that are in each recipe. Longer ones are not for the
+clipboard, and would make the page three times as long."""
 
 AGAIN = "-again"
 """Ending of the id of a copy: that of the timer is taken."""
@@ -43,9 +44,9 @@ def recipes_for(timer: Timer, base_url: str, now: Instant) -> Recipes:
     callback = shown_callback(timer.callback)
     if isinstance(callback, BusCallback):
         return Recipes((), ("It came over the bus: send its ScheduleTimer command again.",))
-    payload = b"" if callback.payload is UNSET else bytes(callback.payload)
-    if len(payload) > MAX_CONTENT_BYTES:
-        return Recipes((), ("Its payload is too long for a command.",))
+    size = 0 if callback.payload is UNSET else len(callback.payload)
+    if size + len(timer.metadata or b"") > MAX_CONTENT_BYTES:
+        return Recipes((), tuple(_too_long(timer, base_url)))
     asked = _Asked(timer, callback, now)
     path, body = asked.platform() if isinstance(callback, NatsCallback) else asked.v1()
     url = f"{base_url}{path}"
@@ -161,6 +162,18 @@ class _Asked:
     def _timeout(self) -> str | None:
         timeout_ms = self._callback.timeout_ms
         return None if timeout_ms is None else format_duration(timeout_ms)
+
+
+def _too_long(timer: Timer, base_url: str) -> Iterator[str]:
+    words = (
+        "duetime",
+        "get",
+        f"--namespace={timer.key.namespace}",
+        "--json",
+        f"--server={base_url}",
+    )
+    yield "Its contents are too long for a command. This one prints all of them:"
+    yield shlex.join((*words, "--", timer.key.id))
 
 
 def _given(members: dict[str, object]) -> dict[str, object]:

@@ -31,6 +31,7 @@ from duetime.web.forms.json_text import formatted
 from duetime.web.pages.timer.advice import advice_parts, waits_for_resume
 from duetime.web.pages.timer.editing import EditForm, Editing, check_version, said_about
 from duetime.web.pages.timer.facts import (
+    are_long,
     attempt_rows,
     contents_of,
     facts_of,
@@ -212,7 +213,7 @@ class TimerPage:
                 if sealed is None and request.csrf
                 else None,
             },
-            live=LIVE,
+            live=tuple(name for name in LIVE if name != "contents" or not are_long(timer)),
             refusal=refusal,
         )
 
@@ -220,7 +221,11 @@ class TimerPage:
         explanation = self._services.explaining.explain_timer(
             timer, sees_endpoints=request.sees_everything
         )
-        payload, in_full = payload_of(timer.callback), request.query.has("all")
+        payload, metadata = payload_of(timer.callback), timer.metadata
+        if are_long(timer) and not request.csrf:
+            # The page is open: its contents are no live part.
+            payload = metadata = None
+        in_full = request.query.has("all")
         default_timeout_ms = self._timers.checks.rules.callback_timeout_ms
         return {
             "timer": timer,
@@ -242,9 +247,7 @@ class TimerPage:
             "facts": list(facts_of(timer, explanation, default_timeout_ms)),
             "headers": headers_of(timer.callback),
             "payload": None if payload is None else contents_of(payload, in_full=in_full),
-            "metadata": None
-            if timer.metadata is None
-            else contents_of(timer.metadata, in_full=in_full),
+            "metadata": None if metadata is None else contents_of(metadata, in_full=in_full),
         }
 
 
