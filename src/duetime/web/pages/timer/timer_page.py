@@ -24,6 +24,7 @@ from duetime.domain.instants import Instant, parse_instant
 from duetime.domain.keys import TimerKey
 from duetime.domain.security.access import Role
 from duetime.domain.timer import Timer, TimerStatus
+from duetime.event_loop import next_turn
 from duetime.web.endpoint import WebEndpoint, action, page
 from duetime.web.errors import status_of, words_of
 from duetime.web.forms.due import read_duration_ms
@@ -198,11 +199,17 @@ class TimerPage:
         is_pending = timer.status is TimerStatus.PENDING
         if form is None and request.query.has("edit") and is_pending and sealed is None:
             form = EditForm.of(timer) if request.may_write else None
+        if are_long(timer):
+            # Others go on between the form, the contents and the page.
+            await next_turn()
+        values = self._values(request, timer, is_sealed=sealed is not None)
+        if are_long(timer):
+            await next_turn()
         return View(
             template="pages/timer/timer.html",
             title=key.id,
             values={
-                **self._values(request, timer, is_sealed=sealed is not None),
+                **values,
                 "form": form,
                 "problem": None if refusal is None else _sentence(refusal, form),
                 "wrong_move": refusal.problem
