@@ -62,7 +62,7 @@ async def test_a_wrong_move_is_told_on_the_page(
     form = html.partition("popover data-opened")[2].partition("</form>")[0]
     assert f'value="{typed}"' in form
     assert 'aria-invalid="true"' in form
-    assert problem.removeprefix("move_by ") in form.partition('id="move-by-error"')[2]
+    assert problem.removeprefix("By how much ") in form.partition('id="move-by-error"')[2]
     ((action, target, result, _),) = await audited(bench)
     assert (action, target, result) == ("timer.update", "one", "INVALID_INPUT")
 
