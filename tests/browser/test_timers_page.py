@@ -67,6 +67,7 @@ async def test_rows_are_walked_chosen_and_opened_by_keyboard(
     await page.keyboard.press("j")
     await page.keyboard.press("Enter")
     await expect(page).to_have_url(re.compile(r"/ui/timers/default/walk-\d$"))
+    await page.wait_for_load_state()
     await page.keyboard.press("?")
     await expect(page.get_by_role("dialog").get_by_text("Edit the timer")).to_be_visible()
     await page.keyboard.press("Escape")
