@@ -31,7 +31,7 @@ class TimerBench(PageBench):
 
     async def live_view(self, id: str = "one") -> View:
         """The page as it is made again while it is open."""
-        found = self.web.find(path_to(id))
+        found = self.web.find_live(path_to(id))
         assert found is not None
         endpoint, scope = found
         view = await endpoint.handle(

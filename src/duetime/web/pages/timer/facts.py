@@ -17,7 +17,7 @@ SHOWN_LINES = 30
 SHOWN_CHARACTERS = 4_000
 MAX_SHOWN_BYTES = 65_536
 """Bytes of JSON that a page formats, shows or lets somebody edit: more would keep timers waiting,
-on a thread, too. Of longer JSON the beginning is shown as it was written."""
+on a thread, too. If the JSON is longer, its beginning is shown as it was written."""
 
 MAX_LIVE_BYTES = 16_384
 """Bytes of JSON that is made anew again and again while the page is open."""
