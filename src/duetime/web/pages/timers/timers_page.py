@@ -136,7 +136,7 @@ class TimersPage:
             found = None
         named = [] if found is None else [row_of(each) for each in found.listed]
         exact = [row.path for row in named if row.id == id]
-        return Redirect(exact[0] if len(exact) == 1 else _address(request.query))
+        return Redirect(exact[0] if len(exact) == 1 else _address(state_in(request.query)))
 
     async def export(self, request: Request) -> StreamedAnswer:
         query = timer_query(request.query, request.now)
