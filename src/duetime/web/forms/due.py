@@ -37,6 +37,10 @@ _AGO = re.compile(r"()(.+?)\s*ago")
 _LOST_PLUS = re.compile(r"(\d\d:\d\d(?::\d\d(?:\.\d+)?)?) (\d\d:\d\d)$", re.ASCII)
 _MAX_CHARACTERS = 80
 
+# An offset may lead beyond the calendar, where no instant can be written.
+_FIRST = instant_of(datetime.min.replace(tzinfo=UTC))
+_LAST = instant_of(datetime.max.replace(tzinfo=UTC))
+
 
 def read_due(field: str, text: str, now: Instant, zone: str | None = None) -> Instant | Delay:
     """An instant, or a duration from now on. Raises `InvalidInput`. `zone` is that of a time that
@@ -49,7 +53,7 @@ def read_due(field: str, text: str, now: Instant, zone: str | None = None) -> In
         instant = _relative(field, text.lower(), now)
         if instant is None:
             instant = _absolute(field, text, zone)
-        if instant is not None:
+        if instant is not None and _FIRST <= instant <= _LAST:
             return instant
     raise InvalidInput(field, f"must be an instant, {EXAMPLES}")
 

@@ -3,7 +3,7 @@
 import pytest
 
 from duetime.domain.errors import InvalidInput
-from duetime.domain.instants import Delay, parse_instant
+from duetime.domain.instants import Delay, Instant, parse_instant
 from duetime.web.forms.due import read_due, read_duration_ms, read_instant, read_span_ms
 
 NOW = parse_instant("2030-01-01T00:00:00Z")
@@ -101,3 +101,9 @@ def test_other_durations_are_not_negative() -> None:
 def test_a_move_needs_a_duration(text: str) -> None:
     with pytest.raises(InvalidInput, match="move_by must be a duration"):
         read_duration_ms("move_by", text)
+
+
+@pytest.mark.parametrize("text", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_an_offset_cannot_lead_beyond_the_calendar(text: str) -> None:
+    with pytest.raises(InvalidInput, match="must be an instant"):
+        read_due("due_from", text, Instant(0))

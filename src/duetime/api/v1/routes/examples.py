@@ -240,7 +240,8 @@ PROBLEMS = {
             "severity": "warning",
             "sentence": "2,310 timers for api.example.com wait behind an open breaker",
             "since": "2030-01-01T14:02:00Z",
-            "advice": "",
+            "advice": "A few attempts at a time look whether it answers again. To keep "
+            "timers from failing while it is mended, pause the endpoint.",
             "detail": "Last error: connection refused",
             "runbook": "alerts/breaker-open",
         }
