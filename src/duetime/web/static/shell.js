@@ -161,7 +161,7 @@ export function onKey(key, run) {
 document.addEventListener("keydown", (event) => {
   const target = /** @type {Element} */ (event.target);
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
-  if (target.closest("input:not([type=checkbox]), textarea, select, dialog")) return;
+  if (target.closest("input:not([type=checkbox]), textarea, select, dialog[open]")) return;
   const run = keys.get(`${before} ${event.key}`) ?? keys.get(event.key);
   before = event.key;
   if (!run) return;
